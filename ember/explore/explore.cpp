@@ -18,6 +18,7 @@
 #include "ember/explore/record.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/simulation.h"
+#include "ember/runtime/thread_state.h"
 #include "ember/tensor/accesses.h"
 
 namespace ember::inline v0::explore {
@@ -226,8 +227,8 @@ class OwnRuns {
     cuda::own_runs(true);
     try {
       driver::Schedule asked;
-      if (cuda::driver_if_made() == nullptr &&
-          driver::parse_schedule(env::get("EMBER_SIM_SCHEDULE"), asked).ok() && !asked.seeded())
+      if (cuda::driver_if_made() == nullptr && cuda::detail::schedule_to_come(asked).ok() &&
+          !asked.seeded())
         schedule("steps:");
       (void)cuda::active_driver();
       before_ = driver::schedule_text(driver::simulated_schedule());

@@ -152,7 +152,7 @@ CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
     return {nullptr, error.what()};
   }
   call->rest_ = std::move(results.rest);
-  const MemorySnapshot memory = memory_snapshot(pool);
+  const MemorySnapshot memory = detail::segments_of(pool);
   std::string reason = std::move(results.refusal);
   for (std::size_t i = 0; i < inputs.size() && reason.empty(); ++i)
     if (!same_view(inputs[i], as_given[i]))

@@ -1,6 +1,7 @@
 #include "ember/graphs/graph.h"
 
 #include <atomic>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -52,6 +53,9 @@ struct detail::GraphState {
   // `draws` earlier: what that reads must not be written before.
   std::optional<Event> replayed;
   const void* replayed_on = nullptr;
+
+  // Of replay(), instantiate() and reset(); recursive: observers, which they tell, may call them.
+  std::recursive_mutex in_use;
 
   bool has_graph() const noexcept { return graph.native != nullptr; }
   bool has_exec() const noexcept { return exec.native != nullptr; }
@@ -346,8 +350,14 @@ void CUDAGraph::capture_end() {
   }
 }
 
+void CUDAGraph::abandon_capture() noexcept {
+  if (state_ == nullptr || !state_->capturing) return;
+  if (end(*state_).ok()) drop(*state_);
+}
+
 void CUDAGraph::instantiate() {
   GraphState& state = state_or_new(state_);
+  const std::lock_guard alone(state.in_use);
   if (!state.keep_graph)
     throw Error("instantiate() is intended to be called by the user only when keep_graph=true");
   if (!state.has_graph())
@@ -359,6 +369,7 @@ void CUDAGraph::replay() { replay(std::span<const GraphBinding>()); }
 
 void CUDAGraph::replay(std::span<const GraphBinding> bind) {
   GraphState& state = state_or_new(state_);
+  const std::lock_guard alone(state.in_use);
   if (!state.has_exec() && state.has_graph() && state.keep_graph) make_ready(state);
   if (!state.has_exec())
     throw Error("Called CUDAGraph::replay without a preceding successful capture.");
@@ -385,6 +396,7 @@ void CUDAGraph::replay(std::span<const GraphBinding> bind) {
 
 void CUDAGraph::reset() {
   if (state_ == nullptr) return;
+  const std::lock_guard alone(state_->in_use);
   if (state_->capturing) throw Error("reset() called on a CUDAGraph that is capturing.");
   drop(*state_);
   state_->registered.clear();
@@ -474,7 +486,12 @@ void GraphCapture::end() {
     std::optional<StreamGuard>& on;
     ~Leave() { on.reset(); }
   } const leave{on_};
-  graph->capture_end();
+  try {
+    graph->capture_end();
+  } catch (...) {  // also of a current stream that is another one now
+    graph->abandon_capture();
+    throw;
+  }
 }
 
 GraphCapture::~GraphCapture() {

@@ -102,8 +102,9 @@ struct GraphState;
 /// What cannot be captured throws AcceleratorError, and makes the capture invalid: waits of the
 /// host, numbers read on the host, copies of host memory that is not pinned.
 ///
-/// Members may be called from any thread, but not by two threads at once on one object. Movable,
-/// not copyable; one that was moved from is as CUDAGraph() makes it.
+/// Members may be called from any thread, but not by two threads at once on one object, except
+/// replay(), instantiate() and reset(), which follow each other then. Movable, not copyable; one
+/// that was moved from is as CUDAGraph() makes it.
 class EMBER_API CUDAGraph {
  public:
   /// `keep_graph`: capture_end() keeps the graph as it was captured, and makes nothing ready.
@@ -137,6 +138,9 @@ class EMBER_API CUDAGraph {
   /// or a stream was not joined to the one it began on: then there is neither a capture nor a
   /// graph, and the object may capture anew. Warns of an empty graph.
   void capture_end();
+  /// Ends a capture that is in progress, whatever the current stream, and drops what it captured.
+  /// Nothing without one. Does not block.
+  void abandon_capture() noexcept;
   /// Makes a kept graph ready, also once more. Error without keep_graph or a graph.
   void instantiate();
   /// Enqueues the work on the current stream of the graph's device. Replays of one graph follow

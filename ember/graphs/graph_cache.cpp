@@ -6,6 +6,7 @@
 
 #include "ember/base/embedding.h"
 #include "ember/base/error.h"
+#include "ember/memory/allocators.h"
 #include "ember/memory/memory.h"
 #include "ember/memory/pools.h"
 #include "ember/runtime/capture.h"
@@ -149,12 +150,15 @@ std::string GraphCache::capture(Entry& entry, const GraphedFunctionBody& body,
                                  capture_stream(entry.signature));
   };
   const int device = entry.signature.device;
-  const std::int64_t exhausted = memory_counters(device).num_ooms;
+  const auto ooms = [&] {  // not as the program asks: what is captured may depend on that
+    memory::DeviceAllocator* const made = memory::allocator_if_made(device);
+    return made != nullptr ? made->counters().num_ooms : 0;
+  };
+  const std::int64_t exhausted = ooms();
   CapturedCall::Made made = attempt();
   // Captures empty no caches, so what calls before it left there may have stood in its way.
   const bool for_memory = made.reason.find("out of memory") != std::string::npos;
-  if (made.call == nullptr && for_memory && memory_counters(device).num_ooms != exhausted &&
-      !any_capture()) {
+  if (made.call == nullptr && for_memory && ooms() != exhausted && !any_capture()) {
     empty_cache();
     made = attempt();
   }

@@ -80,6 +80,7 @@ struct Definition {
   std::atomic<const Used*> last{nullptr};  ///< among these; most calls want it again
 
   void put_numbers(Numbers& numbers, const Keywords& keywords) const;
+  void require_own_text() const;
   void require_no_recursion() const;
   void require_parameters(std::size_t inputs) const;
   void require_inputs(std::span<const Tensor> inputs) const;
@@ -99,6 +100,15 @@ void Definition::put_numbers(Numbers& numbers, const Keywords& keywords) const {
     if (numbers[i].beyond_int64())
       throw ValueError(defaults[i].name + ": expected an integer of 64 bits with a sign, got " +
                        std::to_string(numbers[i].to<std::uint64_t>()));
+}
+
+/// What is compiled is kept by the text: that of another file could change unseen.
+void Definition::require_own_text() const {
+  if (signature.includes_at == jit::kNone) return;
+  const auto end = code.begin() + static_cast<std::ptrdiff_t>(signature.includes_at);
+  throw Error("jiterator: the text names another file (code_string:" +
+              std::to_string(1 + std::count(code.begin(), end, '\n')) +
+              "), expected one that includes nothing");
 }
 
 /// Asked before compilers are: some of them compile it, and then the stack ends, and with it the
@@ -209,6 +219,7 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   Numbers numbers;
   self.put_numbers(numbers, keywords);
   self.require_inputs(inputs);
+  self.require_own_text();
   self.require_no_recursion();
   self.require_parameters(inputs.size());
 

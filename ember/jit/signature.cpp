@@ -81,6 +81,26 @@ bool is_call(const Tokens& tokens, std::size_t i) {
   return !scoped && !member;
 }
 
+/// Where the body of a definition opens whose parameters end at `close`; nothing if it is none.
+std::size_t body_behind(const Tokens& tokens, std::size_t close) {
+  std::size_t i = close + 1;
+  while (i < tokens.size() &&
+         (tokens[i].is("const") || tokens[i].is("noexcept") || tokens[i].is("mutable")))
+    ++i;
+  if (i + 1 < tokens.size() && tokens[i].is("-") && tokens[i + 1].is(">")) {  // its type
+    i += 2;
+    while (i < tokens.size() && (tokens[i].kind == Token::Kind::word || tokens[i].is(":") ||
+                                 tokens[i].is("<") || tokens[i].is(">")))
+      ++i;
+  }
+  return i < tokens.size() && tokens[i].is("{") ? i : kNone;
+}
+
+/// Whether the name at `i` is that of a function that is defined there, as a member of a class is.
+bool is_definition(const Tokens& tokens, std::size_t i) {
+  return tokens[i + 1].is("(") && body_behind(tokens, tokens[i + 1].partner) != kNone;
+}
+
 /// Finds functions that call themselves, also through others. Names with several functions are left
 /// out: which one a call means is the compiler's to know.
 void find_recursion(const Tokens& tokens, const std::vector<Function>& functions, Signature& out) {
@@ -92,7 +112,7 @@ void find_recursion(const Tokens& tokens, const std::vector<Function>& functions
   std::vector<std::size_t> calls(functions.size());
   for (std::size_t k = 0; k < functions.size(); ++k)
     for (std::size_t i = functions[k].body + 1; i < tokens[functions[k].body].partner; ++i) {
-      if (!is_call(tokens, i)) continue;
+      if (!is_call(tokens, i) || is_definition(tokens, i)) continue;
       const auto called = known.find(tokens[i].text);
       if (called == known.end() || called->second == kNone) continue;
       callers[called->second].push_back(k);
@@ -116,21 +136,6 @@ void find_recursion(const Tokens& tokens, const std::vector<Function>& functions
   }
   out.recursive = std::string(tokens[functions[k].name].text);
   out.recursive_at = tokens[functions[k].name].begin;
-}
-
-/// Where the body of a definition opens whose parameters end at `close`; nothing if it is none.
-std::size_t body_behind(const Tokens& tokens, std::size_t close) {
-  std::size_t i = close + 1;
-  while (i < tokens.size() &&
-         (tokens[i].is("const") || tokens[i].is("noexcept") || tokens[i].is("mutable")))
-    ++i;
-  if (i + 1 < tokens.size() && tokens[i].is("-") && tokens[i + 1].is(">")) {  // its type
-    i += 2;
-    while (i < tokens.size() && (tokens[i].kind == Token::Kind::word || tokens[i].is(":") ||
-                                 tokens[i].is("<") || tokens[i].is(">")))
-      ++i;
-  }
-  return i < tokens.size() && tokens[i].is("{") ? i : kNone;
 }
 
 bool is_statement(const Token& token) {
@@ -252,7 +257,7 @@ bool parse_signature(std::string_view code, Signature& out) {
   Tokens tokens;
   std::vector<Function> functions;
   out = {};
-  if (!scan(code, tokens)) return false;
+  if (!scan(code, tokens, out.includes_at)) return false;
   if (tokens.empty() || !tokens.front().is("template")) return false;
   // Nothing before it, neither comments nor directives.
   for (std::size_t i = 0; i < tokens.front().begin; ++i)

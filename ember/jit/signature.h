@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ember/jit/tokens.h"
+
 namespace ember::inline v0::jit {
 
 struct Parameter {
@@ -25,6 +27,7 @@ struct Signature {
   /// A function that leads to itself, by name and where that stands; empty if there is none.
   std::string recursive;
   std::size_t recursive_at = 0;
+  std::size_t includes_at = kNone;  ///< where the text names another file
 };
 
 /// Reads `template <...> type name(...) { ... }`, as chapter 19 wants it: the text begins with

@@ -17,7 +17,8 @@ class Scanner {
  public:
   explicit Scanner(std::string_view code) : code_(code) {}
 
-  bool scan(Tokens& out) {
+  bool scan(Tokens& out, std::size_t& includes) {
+    includes = kNone;
     bool line_begins = true;
     while (at_ < code_.size()) {
       const char c = code_[at_];
@@ -37,8 +38,11 @@ class Scanner {
         at_ = end + 2;
         continue;
       }
-      if (c == '#' && line_begins) {
-        const bool never = directive() == "if" && is_zero(at_);
+      if ((c == '#' || code_.substr(at_, 2) == "%:") && line_begins) {
+        if (c == '%') ++at_;
+        const std::string_view name = directive();
+        if (includes == kNone && (name.starts_with("include") || name == "import")) includes = at_;
+        const bool never = name == "if" && is_zero(at_);
         skip_line();
         if (never) skip_group();
         continue;
@@ -185,6 +189,8 @@ bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
 }
 
-bool scan(std::string_view code, Tokens& out) { return Scanner(code).scan(out); }
+bool scan(std::string_view code, Tokens& out, std::size_t& includes) {
+  return Scanner(code).scan(out, includes);
+}
 
 }  // namespace ember::inline v0::jit

@@ -26,7 +26,8 @@ bool is_space(char c);
 
 /// Cuts a text into tokens, as the preprocessor does; comments and directives are none. The tokens
 /// refer to the text. False, and `out` undefined, where brackets, strings or comments do not end,
-/// and for a NUL outside of comments. Takes time in proportion to the text.
-bool scan(std::string_view code, Tokens& out);
+/// and for a NUL outside of comments. `includes`: where a directive names another file, or kNone.
+/// Takes time in proportion to the text.
+bool scan(std::string_view code, Tokens& out, std::size_t& includes);
 
 }  // namespace ember::inline v0::jit

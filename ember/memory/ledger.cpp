@@ -99,6 +99,9 @@ void Ledger::absorb_next(Block* block) {
 }
 
 cuda::MemPoolId Ledger::pool_of(const Segment& segment) noexcept { return segment.pool->id; }
+bool Ledger::is_ordered(const Segment& segment) noexcept {
+  return segment.pool->memory.is_ordered();
+}
 
 namespace {
 
@@ -233,6 +236,7 @@ void Ledger::report(const AllocEvent& event) {
   activity.address = event.address;
   activity.bytes = event.bytes;
   activity.requested = event.requested;
+  activity.ordered = event.ordered;
   // Asked now: when it is told, the capture may be over.
   if (event.kind == Kind::allocated && cuda::any_capture()) [[unlikely]]
     activity.for_capture =

@@ -99,12 +99,14 @@ class Ledger {
             .bytes = block.size,
             .requested = block.requested_bytes(),
             .oversize = segment.oversize,
+            .ordered = is_ordered(segment),
             .pool = pool_of(segment),
             .stack = segment.stack};
   }
 
  private:
   static cuda::MemPoolId pool_of(const Segment& segment) noexcept;
+  static bool is_ordered(const Segment& segment) noexcept;
   void track(const AllocEvent& event) EMBER_REQUIRES(mutex);
   void report(const AllocEvent& event) EMBER_REQUIRES(mutex);
   std::uint64_t merge(std::size_t most, std::vector<cuda::MemoryEvent>& out) EMBER_REQUIRES(mutex);

@@ -98,6 +98,10 @@ MemorySnapshot memory_snapshot() {
 
 MemorySnapshot memory_snapshot(const MemPoolId& pool) {
   tell_figure_asked("memory_snapshot");
+  return detail::segments_of(pool);
+}
+
+MemorySnapshot detail::segments_of(const MemPoolId& pool) {
   return look_at_all([&](memory::DeviceAllocator& allocator, std::vector<MemoryEvent>& /*events*/) {
     return allocator.snapshot(pool);
   });

@@ -65,6 +65,11 @@ EMBER_API MemorySnapshot memory_snapshot();
 /// The same for the segments of one pool, without history. Nothing for a pool that there is not.
 EMBER_API MemorySnapshot memory_snapshot(const MemPoolId& pool);
 
+namespace detail {
+/// The same for the library itself: observers are not told that a program asked.
+MemorySnapshot segments_of(const MemPoolId& pool);
+}  // namespace detail
+
 /// The frames of a stack's number, innermost call first; none for 0. The number means something in
 /// this process only. Thread-safe; takes microseconds the first time.
 EMBER_API std::vector<StackFrame> memory_frames(std::uint32_t stack);

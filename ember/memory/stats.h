@@ -42,6 +42,7 @@ struct AllocEvent {
   int stream_device = -1;  ///< of a stream that was noted
   bool oversize = false;   ///< a segment that is too large to be split
   bool chunk = false;      ///< of a segment that grows, not a segment
+  bool ordered = false;    ///< a segment that comes and goes in the order of its stream
   /// How many segments more there are with that memory: a chunk may join two pieces of a range.
   int segments = 1;
   cuda::MemPoolId pool{};

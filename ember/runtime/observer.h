@@ -96,7 +96,7 @@ struct Activity {
     memory_free_requested,   ///< device, stream, address, bytes; totals
     memory_free_completed,   ///< device, stream, address, bytes: reusable from now on; totals
     memory_stream_recorded,  ///< device, stream (the other one), peer (its device), address
-    segment_allocated,       ///< device, stream, address, bytes; totals
+    segment_allocated,       ///< device, stream, address, bytes, ordered; totals
     segment_freed,           ///< the same; it goes back now: allocated again if that fails
     out_of_memory,           ///< device, stream, bytes (the segment wanted), requested; totals
     pinned_allocated,        ///< address, bytes: page-locked host memory obtained
@@ -128,8 +128,9 @@ struct Activity {
   bool accesses_known = false;            ///< `accesses` are all; with none it touches nothing
   bool done = false;                      ///< what a query answered
   bool for_capture = false;               ///< of memory_allocated: its stream is part of a capture
-  std::uint32_t thread = 0;               ///< who did it: threads are 1, 2, 3, ...
-  std::uint64_t order = 0;  ///< counts what happened, in the order in which it is told
+  bool ordered = false;      ///< of a segment: it comes and goes in its stream's order, unawaited
+  std::uint32_t thread = 0;  ///< who did it: threads are 1, 2, 3, ...
+  std::uint64_t order = 0;   ///< counts what happened, in the order in which it is told
   /// Where the thread stood (stack_text() in base/stack.h): 0 unless an observer wants_stacks().
   std::uint64_t stack = 0;
   /// When it was done, in nanoseconds on a clock that never goes back: the one of

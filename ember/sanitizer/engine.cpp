@@ -301,6 +301,9 @@ void Engine::free(const Activity& activity) {
   allocation->free_stack = activity.stack;
   allocation->free = operation(activity, true, {});
   allocation->free.name = "free";
+  // Before it is used again, by whatever stream, its own has come to here.
+  if (activity.device >= 0)
+    allocation->done.join(stream_of(activity.device, activity.stream).known.by_waits);
   for (const auto& [handle, stream] : streams_)
     if (std::find(allocation->recorded.begin(), allocation->recorded.end(), stream.actor) !=
         allocation->recorded.end())
@@ -438,6 +441,9 @@ void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
     case Kind::pinned_handed_out: return hand_out_pinned(activity, out);
     case Kind::segment_allocated:
     case Kind::segment_freed:
+      // Where nothing waits for work that uses it, whoever has the memory next is compared with it.
+      if (activity.ordered) return;
+      return shadow_.end(number(activity.address), activity.bytes);
     case Kind::pinned_freed: return shadow_.end(number(activity.address), activity.bytes);
     default: return;
   }

@@ -124,6 +124,13 @@ EMBER_HD To convert(From value) {
     if constexpr (sizeof(To) == 8)
       if (value >= From(0x1p63)) return static_cast<To>(value);
     return static_cast<To>(static_cast<std::int64_t>(value));
+#if defined(EMBER_ZERO_HAS_NO_SIGN)
+  } else if constexpr (is_integer<From> && std::is_floating_point_v<To>) {
+    // g++ until 14 makes one rounding of this and the conversion before it, which keeps the sign of
+    // a zero. The sum has none.
+    const To number = static_cast<To>(value);
+    return number + To(0);
+#endif
   } else {
     return static_cast<To>(value);
   }

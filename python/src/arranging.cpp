@@ -98,6 +98,13 @@ void define_limits(nb::module_& m) {
       .def_ro("smallest_normal", &FloatLimits::smallest_normal)
       .def_ro("resolution", &FloatLimits::resolution)
       .def_prop_ro("dtype", [](const FloatLimits& self) { return dtype_name(self.dtype); })
+      .def(
+          "__eq__",
+          [](const FloatLimits& self, const FloatLimits& other) {
+            return self.dtype == other.dtype;
+          },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const FloatLimits& self) { return static_cast<int>(self.dtype); })
       .def("__repr__", [](const FloatLimits& self) {
         const std::string normal = text_of(self.smallest_normal);
         return "finfo(resolution=" + text_of(self.resolution) + ", min=" + text_of(self.min) +
@@ -114,6 +121,13 @@ void define_limits(nb::module_& m) {
       .def_ro("max", &IntegerLimits::max)
       .def_ro("min", &IntegerLimits::min)
       .def_prop_ro("dtype", [](const IntegerLimits& self) { return dtype_name(self.dtype); })
+      .def(
+          "__eq__",
+          [](const IntegerLimits& self, const IntegerLimits& other) {
+            return self.dtype == other.dtype;
+          },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const IntegerLimits& self) { return static_cast<int>(self.dtype); })
       .def("__repr__", [](const IntegerLimits& self) {
         return "iinfo(min=" + text_of(static_cast<double>(self.min)) +
                ", max=" + text_of(static_cast<double>(self.max)) +

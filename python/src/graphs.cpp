@@ -164,6 +164,9 @@ void bind_graphs(nb::module_& m) {
           [](CUDAGraph& self) { unlocked_warning([&] { return self.capture_end(), true; }); },
           "Ends the capture and, unless keep_graph, makes the graph ready.")
       .def(
+          "_abandon_capture", [](CUDAGraph& self) { unlocked([&] { self.abandon_capture(); }); },
+          "Ends a capture in progress, whatever the current stream, and keeps nothing of it.")
+      .def(
           "instantiate", [](CUDAGraph& self) { unlocked([&] { self.instantiate(); }); },
           "Makes a kept graph ready.")
       .def(

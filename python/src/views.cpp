@@ -138,6 +138,9 @@ void bind_views_in_place(nb::class_<Tensor>& tensor) {
       "squeeze_", "dim: collections.abc.Sequence[int]",
       [](Tensor& self, const Sizes& dims) { return same_object(self.squeeze_(dims.shape())); }, "",
       nb::arg("dim"));
+  tensor.def("squeeze_", [](Tensor& self, const nb::args& dims) {
+    return same_object(self.squeeze_(shape_of(dims)));
+  });
   in_place(
       "unsqueeze_", "dim: int",
       [](Tensor& self, I dim) { return same_object(self.unsqueeze_(dim)); },
@@ -296,6 +299,9 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       tensor, m, "broadcast_to",
       [](const Tensor& self, const Sizes& size) { return self.broadcast_to(size.shape()); },
       "expand().", nb::arg("size"));
+  tensor.def("broadcast_to", [](const Tensor& self, const nb::args& size) {
+    return self.broadcast_to(shape_of(size));
+  });
   both(
       tensor, m, "reshape",
       [](const Tensor& self, const Sizes& shape) {

@@ -54,6 +54,24 @@ TEST(Fuse, AStepOfAdam) {
   }
 }
 
+/// Which a number that was cut off to one must not give it.
+TEST(Fuse, IntegersHaveNoNegativeZero) {
+  for (const Dtype real : {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64})
+    for (const Dtype whole : {Dtype::int8, Dtype::int16, Dtype::int32, Dtype::int64}) {
+      const auto quotient = [&](const Tensor& x) { return 1 / x.to(whole); };
+      const auto back = [&](const Tensor& x) { return x.to(whole).to(real).copysign(x).sqrt(); };
+      const auto sign = [&](const Tensor& x) { return ones_like(x).copysign(x.to(whole)); };
+      const auto fused_quotient = fuse(quotient);
+      const auto fused_back = fuse(back);
+      const auto fused_sign = fuse(sign);
+      for (const Tensor& x : places(tensor({-0.5, -0.0, 0.5, -2.5}).to(real).repeat({20}))) {
+        expect_same_bits(fused_quotient(x), quotient(x), "1 / n");
+        expect_same_bits(fused_back(x), back(x), "there and back");
+        expect_same_bits(fused_sign(x), sign(x), "its sign");
+      }
+    }
+}
+
 TEST(Fuse, IsOneKernel) {
   if (cuda::device_count() == 0) GTEST_SKIP() << "needs a device";
   const Tensor x = numbers({100}).to(kDevice);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/graphs/common.h"
@@ -78,6 +79,47 @@ TEST_F(Rebinding, HoldsForOneReplay) {
   EXPECT_EQ(value(), 6);
   graph.replay();
   EXPECT_EQ(value(), 2);
+}
+
+TEST_F(Rebinding, ReplaysOfSeveralThreadsFollowEachOther) {
+  constexpr int kThreads = 4, kRounds = 20;
+  const Tensor x = zeros({64}, kFloats);
+  std::vector<Tensor> others;
+  for (int i = 0; i < kThreads; ++i) others.push_back(zeros({64}, kFloats));
+  CUDAGraph graph;
+  capture(graph, [&] { x.add_(1); });
+  cuda::synchronize();
+  std::vector<std::thread> threads;
+  for (const Tensor& other : others)
+    threads.emplace_back([&] {
+      const cuda::StreamGuard own{cuda::Stream()};
+      for (int i = 0; i < kRounds; ++i) {
+        graph.replay({{x, other}});
+        graph.replay();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read(x), std::vector<float>(64, kThreads * kRounds));
+  for (const Tensor& other : others) EXPECT_EQ(read(other), std::vector<float>(64, kRounds));
+}
+
+TEST_F(Rebinding, AResetBesideReplaysEndsThem) {
+  for (int round = 0; round < 20; ++round) {
+    const Tensor x = zeros({64}, kFloats);
+    CUDAGraph graph;
+    capture(graph, [&] { x.add_(1); });
+    std::vector<std::string> errors(3);
+    std::vector<std::thread> threads;
+    for (std::string& error : errors)
+      threads.emplace_back([&] {
+        const cuda::StreamGuard own{cuda::Stream()};
+        while (error.empty()) error = refusal(graph, {});
+      });
+    graph.reset();
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& error : errors)
+      EXPECT_SAYS(error, "Called CUDAGraph::replay without a preceding successful capture.");
+  }
 }
 
 TEST_F(Rebinding, ReplaysInFlightKeepWhatTheyHad) {

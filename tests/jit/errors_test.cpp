@@ -217,6 +217,33 @@ TEST(JiteratorErrors, Recursion) {
   }
 }
 
+/// Members of the same name, which are other functions.
+TEST(JiteratorErrors, AMemberOfTheSameNameIsNoRecursion) {
+  const auto f = jiterator::create_jit_fn(
+      "template <typename T> T f(T x) {\n"
+      "  struct P { T v; T f(T y) { return y + v; } };\n  P p{T(1)};\n  return p.f(x);\n}");
+  for (const Tensor& x : places(ones({2})))
+    EXPECT_EQ(values<float>(f({x})[0]), (std::vector<float>{2, 2}));
+}
+
+/// Kernels are kept by their texts, on disk, too: what another file says could change unseen.
+TEST(JiteratorErrors, OtherFiles) {
+  for (const char* line : {"#include \"k.h\"", "  #  include <k.h>", "%:include \"k.h\"",
+                           "#include_next <k.h>", "#import \"k.h\"", "# /**/ include \"k.h\""}) {
+    const auto f = jiterator::create_jit_fn("template <typename T> T f(T x) {\n" +
+                                            std::string(line) + "\n  return x;\n}");
+    for (const Tensor& x : places(ones({2})))
+      EXPECT_ERROR(f({x}), Error,
+                   "jiterator: the text names another file (code_string:2), expected one that "
+                   "includes nothing");
+  }
+  const auto f = jiterator::create_jit_fn(
+      "template <typename T> T f(T x) {\n#if 0\n#include \"k.h\"\n#endif\n  // #include\n"
+      "  return x;  /*\n#include \"k.h\"\n*/\n}");
+  for (const Tensor& x : places(ones({2})))
+    EXPECT_EQ(values<float>(f({x})[0]), (std::vector<float>{1, 1}));
+}
+
 /// On a real device they give some number. A processor stops there, which must not end the process.
 TEST(JiteratorErrors, IntegersDividedByZero) {
   const auto quotient =

@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 import pytest
+from conftest import environment_with
 
 import ember as torch
 from ember import cuda
@@ -209,3 +210,47 @@ def test_memory_in_the_order_of_streams():
         cuda.empty_cache()
         assert cuda.memory_reserved() == 0
     """, settings="backend:cudaMallocAsync")
+
+
+FORGOTTEN = """
+import sys
+import ember as torch
+cuda = torch.cuda
+
+def program(record):
+    side = cuda.Stream()
+    x = torch.full((64,), 3.0, device="cuda")
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):
+        y = x * 2
+    if record:
+        x.record_stream(side)
+    del x
+    z = torch.full((64,), 9.0, device="cuda")
+    side.synchronize()
+    torch.sim.result(y, "y")
+
+def apart():
+    for stream in (cuda.Stream(), cuda.Stream()):  # what one has freed, the other may have
+        with cuda.stream(stream):
+            x = torch.full((64,), 1.0, device="cuda")
+            x.add_(1)
+            del x
+"""
+
+
+def test_a_forgotten_record_stream_is_found_in_memory_in_the_order_of_streams():
+    """Nobody waits there when memory is given back, so that the next use is compared with the last."""
+    environment = environment_with(EMBER_DEVICES="sim:1", EMBER_ALLOC_CONF="backend:cudaMallocAsync")
+
+    def run(rest, **more):
+        return subprocess.run([sys.executable, "-c", FORGOTTEN + rest], capture_output=True, text=True, timeout=120,
+                              env={**environment, **more}, check=False)
+
+    said = run("for body in (lambda: program(False), lambda: program(True), apart):\n"
+               "    print(torch.sim.explore(body).verdict)")
+    assert said.stdout == "differs\nproved\nproved\n", said.stderr
+    found = run("program(False)", EMBER_SANITIZER="continue").stderr
+    assert "CSAN detected a possible data race" in found and "Kind: reuse" in found
+    for body in ("program(True)", "apart()"):
+        assert "CSAN detected" not in run(body, EMBER_SANITIZER="continue").stderr

@@ -301,6 +301,28 @@ def test_an_exception_out_of_the_block():
     assert x.tolist() == [1] * 4
 
 
+@pytest.mark.parametrize("error", [ValueError, None])
+def test_a_block_that_leaves_another_stream_current_leaves_no_capture(error):
+    x, other, g = torch.ones(2, device="cuda"), cuda.Stream(), cuda.CUDAGraph()
+    before = cuda.current_stream()
+    try:
+        with pytest.raises(error or RuntimeError, match="mine" if error else "Capture must end on the same stream"):
+            with cuda.graph(g):
+                x.add_(1)
+                cuda.set_stream(other)
+                if error:
+                    raise error("mine")
+    finally:
+        cuda.set_stream(before)
+    assert not cuda.is_current_stream_capturing() and x.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        g.replay()
+    with cuda.graph(g):
+        x.add_(1)
+    g.replay()
+    assert x.tolist() == [2, 2]
+
+
 def test_other_threads_go_on():
     x = torch.ones(1000, device="cuda")
     stop = threading.Event()

@@ -502,6 +502,7 @@ def test_views_of_the_object_itself(device):
     assert x.t_() is x and x.shape == (3, 2) and other.shape == (2, 3)
     assert x.unsqueeze_(0).transpose_(0, 2).shape == (2, 3, 1)
     assert x.swapdims_(0, 1).swapaxes_(0, 1).squeeze_().tolist() == other.tolist()
+    assert torch.ones(1, 3, 1).squeeze_(0, 2).shape == (3,) and torch.ones(3, 1).broadcast_to(2, 3, 1).shape == (2, 3, 1)
     assert x.tril_() is x and other.tolist() == [[0, 0, 0], [3, 4, 0]]
     assert x.triu_(1).sum().item() == 0
     assert x.type_as(torch.zeros(1)).dtype == torch.float32 and x.swapdims(0, 1).shape == (3, 2)
@@ -572,6 +573,8 @@ def test_limits():
     i = torch.iinfo(torch.uint64)
     assert (i.bits, i.min, i.max, i.dtype) == (64, 0, 2**64 - 1, "uint64")
     assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+    assert f == torch.finfo(torch.half) != torch.finfo(torch.float32) and len({f, torch.finfo(torch.half)}) == 1
+    assert i == torch.iinfo(torch.uint64) != torch.iinfo(torch.int8) and i != f
     with pytest.raises(TypeError, match="finfo: dtype: got int8"):
         torch.finfo(torch.int8)
 

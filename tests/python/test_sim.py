@@ -248,3 +248,29 @@ torch.sim.begin_run("random:3")
 print(torch.sim.explore(lambda: add_and_multiply(False)).verdict)
 """)
     assert said == "not_proved True\ndiffers\n"
+
+
+def test_what_was_chosen_before_an_exploration_holds_after_it():
+    """Also where that is the first use of devices."""
+    said = run("""
+torch.sim.schedule("random:4")
+print(torch.sim.explore(lambda: add_and_multiply(False)).verdict)
+for seed in range(2):
+    torch.sim.begin_run(seed)
+    print(torch.sim.replay_line().split(" (")[0])
+""")
+    assert said == "differs\nEMBER_SIM_SCHEDULE=random:0\nEMBER_SIM_SCHEDULE=random:1\n"
+
+
+def test_graphed_functions_can_be_proved():
+    """What the library asks for itself is nothing that the program's results depend on."""
+    said = run("""
+def replay():
+    double = torch.cuda.graphed(lambda x: x * 2)
+    x = torch.ones(8, device="cuda")
+    for _ in range(3):
+        y = double(x)
+    torch.sim.result(y, "y")
+print(torch.sim.explore(replay).verdict)
+""")
+    assert said == "proved\n"

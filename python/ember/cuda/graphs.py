@@ -54,6 +54,7 @@ class graph:
         try:
             self.cuda_graph.capture_end()
         except RuntimeError:
+            self.cuda_graph._abandon_capture()
             if exc_type is None:
                 raise
             # The exception out of the block is why; it goes on.

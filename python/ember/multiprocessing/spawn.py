@@ -32,13 +32,16 @@ class ProcessException(Exception):
 class ProcessRaisedException(ProcessException):
     """The function raised; the text has the traceback of that process."""
 
+    def __init__(self, msg: str, error_index: int, error_pid: int | None) -> None:
+        super().__init__(msg, error_index, error_pid)
+
 
 class ProcessExitedException(ProcessException):
     """The process ended by a signal (``signal_name``) or with an ``exit_code`` that is not 0."""
 
-    def __init__(self, msg: str, error_index: int, pid: int | None, exit_code: int,
+    def __init__(self, msg: str, error_index: int, error_pid: int | None, exit_code: int,
                  signal_name: str | None = None) -> None:
-        super().__init__(msg, error_index, pid)
+        super().__init__(msg, error_index, error_pid)
         self.exit_code = exit_code
         self.signal_name = signal_name
 

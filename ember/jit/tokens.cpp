@@ -1,5 +1,6 @@
 #include "ember/jit/tokens.h"
 
+#include <algorithm>
 #include <string>
 
 namespace ember::inline v0::jit {
@@ -66,9 +67,20 @@ class Scanner {
     while (at < code_.size() && is_space(code_[at]) && code_[at] != '\n') ++at;
     return at;
   }
+  /// The same of a directive, which may have comments, and go on in the next line.
+  std::size_t behind_comments(std::size_t at) const {
+    for (std::size_t before = kNone; before != at;) {
+      before = at;
+      at = behind_blanks(at);
+      if (code_.substr(at, 2) == "\\\n") at += 2;
+      if (code_.substr(at, 2) == "/*")
+        at = std::min(code_.find("*/", at + 2), code_.size() - 2) + 2;
+    }
+    return at;
+  }
   /// The name of the directive whose sign is here.
   std::string_view directive() const {
-    const std::size_t first = behind_blanks(at_ + 1);
+    const std::size_t first = behind_comments(at_ + 1);
     std::size_t end = first;
     while (end < code_.size() && is_word(code_[end])) ++end;
     return code_.substr(first, end - first);

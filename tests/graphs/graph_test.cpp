@@ -295,6 +295,24 @@ TEST_F(Graph, SaysWhatItWasNotReadyFor) {
   EXPECT_EQ(read(x)[0], 5);
 }
 
+TEST_F(Graph, AScopeThatLeavesAnotherStreamCurrentLeavesNoCapture) {
+  const Tensor x = zeros({8}, kFloats);
+  CUDAGraph graph;
+  const cuda::StreamGuard before{Stream(0)};
+  {
+    auto scope = cuda::graph(graph);
+    x.add_(1);
+    cuda::set_stream(Stream(0));
+    EXPECT_ERROR(scope.end(), Error, "Capture must end on the same stream it began on.");
+  }
+  EXPECT_EQ(read(x)[0], 0);
+  EXPECT_ERROR(graph.replay(), Error, "without a preceding successful capture");
+  capture(graph, [&] { x.add_(1); });
+  graph.abandon_capture();  // there is none: nothing happens
+  graph.replay();
+  EXPECT_EQ(read(x)[0], 1);
+}
+
 TEST_F(Graph, MayBeMovedAndDestroyedWhileItRuns) {
   const Tensor x = zeros({8}, kFloats);
   cuda::synchronize();

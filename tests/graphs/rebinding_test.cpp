@@ -117,6 +117,7 @@ TEST_F(Rebinding, AResetBesideReplaysEndsThem) {
       });
     graph.reset();
     for (std::thread& thread : threads) thread.join();
+    cuda::synchronize();  // before x goes, which the replays were using
     for (const std::string& error : errors)
       EXPECT_SAYS(error, "Called CUDAGraph::replay without a preceding successful capture.");
   }

@@ -118,7 +118,7 @@ EMBER_HD To convert(From value) {
   } else if constexpr (is_complex<From>) {
     return convert<To>(value.re);
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
-    return To(static_cast<float>(value));
+    return To(convert<float>(value));
   } else if constexpr (std::is_floating_point_v<From> && is_integer<To> &&
                        (sizeof(To) < 4 || std::is_unsigned_v<To>)) {
     if constexpr (sizeof(To) == 8)

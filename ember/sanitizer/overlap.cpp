@@ -1,6 +1,7 @@
 #include "ember/sanitizer/overlap.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace ember::inline v0::cuda::sanitizer {
@@ -25,14 +26,14 @@ class Search {
     return false;
   }
   bool gave_up() const noexcept { return left_ == 0; }
-
- private:
   static std::uint64_t extent_of(const Pattern& pattern, std::size_t dim) noexcept {
     std::uint64_t extent = pattern.run;
     for (; dim < pattern.dims; ++dim)
       extent += (pattern.dim[dim].count - 1) * pattern.dim[dim].step;
     return extent;
   }
+
+ private:
   /// Which steps of a dimension begin before `last` and end after `first`.
   static std::pair<std::uint64_t, std::uint64_t> steps(std::uintptr_t start,
                                                        const Pattern::Dim& along,
@@ -63,6 +64,56 @@ class Search {
   const Bytes& in_;
   std::size_t left_;
 };
+
+/// Without the dimensions whose steps are multiples of `step`: their runs lie where these do, some
+/// multiple of it further on.
+Pattern modulo(const Bytes& bytes, std::uint64_t step) {
+  Pattern rest;
+  if (bytes.dense()) {
+    rest.run = bytes.last - bytes.first;
+    return rest;
+  }
+  rest.run = bytes.pattern->run;
+  for (std::size_t i = 0; i < bytes.pattern->dims; ++i)
+    if (bytes.pattern->dim[i].step % step != 0) rest.dim[rest.dims++] = bytes.pattern->dim[i];
+  return rest;
+}
+
+/// Whether the bytes are apart even if every dimension that steps by multiples of `step` went on
+/// for ever: as even and odd elements are, or columns of rows. False may also mean that it is not
+/// known.
+bool apart_modulo(const Bytes& a, const Bytes& b, std::uint64_t step, std::size_t limit) {
+  constexpr std::uint64_t kShifts = 4;
+  const Pattern of_a = modulo(a, step), of_b = modulo(b, step);
+  const std::uint64_t extent_a = Search::extent_of(of_a, 0), extent_b = Search::extent_of(of_b, 0);
+  if (extent_a > kShifts * step || extent_b > kShifts * step) return false;
+  // Where b's begin, beside a's beginning, at the first of the shifts whose ends reach beyond it.
+  const std::uintptr_t start_a = (kShifts + 1) * step + a.first % step;
+  Bytes at;
+  at.first = start_a;
+  at.last = start_a + extent_a;
+  if (of_a.dims > 0) at.pattern = std::make_shared<const Pattern>(of_a);
+  Search search(at, limit);
+  for (std::uintptr_t start = b.first % step; start < at.last; start += step)
+    if (search.runs(of_b, 0, start)) return false;
+  return !search.gave_up();
+}
+
+/// Whether some step shows that the bytes are apart, however many runs there are.
+bool apart_modulo_any(const Bytes& a, const Bytes& b, std::size_t limit) {
+  for (const Bytes* bytes : {&a, &b})
+    for (std::size_t i = 0; !bytes->dense() && i < bytes->pattern->dims; ++i)
+      if (apart_modulo(a, b, bytes->pattern->dim[i].step, limit)) return true;
+  return false;
+}
+
+std::uint64_t common_step(const Bytes& a, const Bytes& b) noexcept {
+  std::uint64_t step = 0;
+  for (const Bytes* bytes : {&a, &b})
+    for (std::size_t i = 0; !bytes->dense() && i < bytes->pattern->dims; ++i)
+      step = std::gcd(step, bytes->pattern->dim[i].step);
+  return step;
+}
 
 }  // namespace
 
@@ -101,10 +152,12 @@ Overlap overlap(const Bytes& a, const Bytes& b, std::size_t limit) {
   if (a.dense() && b.dense()) return Overlap::certain;
   if ((!a.dense() && !a.pattern->exact) || (!b.dense() && !b.pattern->exact))
     return Overlap::possible;
+  if (apart_modulo(a, b, common_step(a, b), limit)) return Overlap::none;
   const Bytes& walked = a.dense() ? b : a;
   Search search(a.dense() ? a : b, limit);
   if (search.runs(*walked.pattern, 0, walked.first)) return Overlap::certain;
-  return search.gave_up() ? Overlap::possible : Overlap::none;
+  if (!search.gave_up() || apart_modulo_any(a, b, limit)) return Overlap::none;
+  return Overlap::possible;
 }
 
 }  // namespace ember::inline v0::cuda::sanitizer

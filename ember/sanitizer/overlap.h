@@ -42,7 +42,8 @@ struct Bytes {
 Bytes bytes_of(const Access& access);
 
 enum class Overlap : std::uint8_t { none, certain, possible };
-/// Exact unless it would take more than about `limit` steps: then `possible`.
+/// Exact unless it would take more than some twenty times `limit` steps: then `possible`. Runs that
+/// the same steps keep apart, as those of even and odd elements, take few, however many there are.
 Overlap overlap(const Bytes& a, const Bytes& b, std::size_t limit = 20000);
 
 }  // namespace ember::inline v0::cuda::sanitizer

@@ -11,6 +11,7 @@
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/base/stack.h"
 #include "ember/driver/open.h"
 #include "ember/runtime/declared.h"
 #include "ember/runtime/device.h"
@@ -233,6 +234,16 @@ void install_driver(std::unique_ptr<driver::Driver> driver) {
 void on_initialized(void (*hook)()) {
   const MutexLock lock(state().mutex);
   if (driver_if_made() == nullptr) state().made_hooks.push_back(hook);
+}
+
+void want_stacks_of_first_use() {
+  if (driver_if_made() != nullptr) return;
+  for (const char* const name :
+       {"EMBER_SANITIZER", "TORCH_CUDA_SANITIZER", "EMBER_SIM_EXPLORE", "EMBER_RECORD_LAUNCHES"})
+    if (env::flag(name)) {
+      want_stacks(true);
+      return on_initialized([] { want_stacks(false); });
+    }
 }
 
 void simulate(int count, std::uint64_t memory_bytes) {

@@ -83,6 +83,11 @@ EMBER_TEST_API void install_driver(std::unique_ptr<driver::Driver> driver);
 /// stays; init() then calls it again, until it does not throw.
 void on_initialized(void (*hook)());
 
+/// Where a variable asks for what has stacks in its reports, they are wanted from now on: for
+/// languages that note where a call comes from before they make it, and do not know yet that it
+/// will be the first use of a device. Until then.
+EMBER_API void want_stacks_of_first_use();
+
 /// Calls `hook(seed)` whenever a run begins after the first (sim::begin_run), on the thread that
 /// begins it, when the last run's work is done: what is kept between calls starts afresh there. A
 /// hook must not throw, nor enqueue work.

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "ember/runtime/runtime.h"
 #include "python.h"
 
 namespace ember::python {
@@ -272,6 +273,7 @@ void bind_embedding() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&await_foreign_threads));
   pthread_atfork(nullptr, nullptr, &after_fork_in_child);
   embed(kPython);
+  cuda::want_stacks_of_first_use();
 }
 
 }  // namespace ember::python

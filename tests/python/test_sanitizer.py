@@ -226,6 +226,26 @@ def test_text_of_an_error():
     assert issubclass(csan.UnsynchronizedAccessError, csan.SynchronizationError)
 
 
+def test_stacks_of_the_first_use_are_those_of_python():
+    """Nobody has asked for stacks before there are devices, which the call makes that is the first
+    use of them."""
+    said = run("""
+        import ember as torch
+
+        def produce():
+            return torch.zeros(1000, device="cuda")
+
+        x = produce()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            x.add_(1)
+    """, EMBER_SANITIZER="1")
+    assert said.returncode != 0
+    report = said.stderr[said.stderr.index("Previous access"):]
+    before, allocated = report.split("Tensor was allocated with stack trace:")
+    assert "in produce" in before and "libember" not in before, report
+    assert "in produce" in allocated and "libember" not in allocated, report
+
+
 class _Alias:
     def __init__(self, is_write):
         self.is_write = is_write

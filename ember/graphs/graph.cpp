@@ -54,8 +54,10 @@ struct detail::GraphState {
   std::optional<Event> replayed;
   const void* replayed_on = nullptr;
 
-  // Of replay(), instantiate() and reset(); recursive: observers, which they tell, may call them.
+  // Of replay(), instantiate() and reset(). Recursive: observers, whom a replay tells what it does,
+  // may replay the graph themselves.
   std::recursive_mutex in_use;
+  int replaying = 0;  // with `in_use`
 
   bool has_graph() const noexcept { return graph.native != nullptr; }
   bool has_exec() const noexcept { return exec.native != nullptr; }
@@ -224,6 +226,29 @@ GraphState& state_or_new(std::unique_ptr<GraphState>& state) {
   return *state;
 }
 
+/// Of one thread at a time, with what observers do who are told of it.
+class Replaying {
+ public:
+  explicit Replaying(GraphState& state) : state_(state), lock_(state.in_use) { ++state.replaying; }
+  ~Replaying() { --state_.replaying; }
+  Replaying(const Replaying&) = delete;
+  Replaying& operator=(const Replaying&) = delete;
+
+ private:
+  GraphState& state_;
+  std::lock_guard<std::recursive_mutex> lock_;
+};
+
+/// Ends a capture of which nothing is to stay.
+Status give_up(GraphState& state) noexcept {
+  try {
+    settle_deferred();  // a part of it, which would be done if it were settled later
+  } catch (...) {
+    // What it was to be is not wanted.
+  }
+  return end(state);
+}
+
 bool has_captured(const std::unique_ptr<GraphState>& state) noexcept {
   return state != nullptr && (state->has_graph() || state->has_exec());
 }
@@ -250,7 +275,7 @@ CUDAGraph& CUDAGraph::operator=(CUDAGraph&& other) noexcept {
 
 CUDAGraph::~CUDAGraph() {
   if (state_ == nullptr) return;
-  if (state_->capturing) (void)end(*state_);
+  if (state_->capturing) (void)give_up(*state_);
   drop(*state_);
 }
 
@@ -352,7 +377,7 @@ void CUDAGraph::capture_end() {
 
 void CUDAGraph::abandon_capture() noexcept {
   if (state_ == nullptr || !state_->capturing) return;
-  if (end(*state_).ok()) drop(*state_);
+  if (give_up(*state_).ok()) drop(*state_);
 }
 
 void CUDAGraph::instantiate() {
@@ -369,7 +394,7 @@ void CUDAGraph::replay() { replay(std::span<const GraphBinding>()); }
 
 void CUDAGraph::replay(std::span<const GraphBinding> bind) {
   GraphState& state = state_or_new(state_);
-  const std::lock_guard alone(state.in_use);
+  const Replaying alone(state);
   if (!state.has_exec() && state.has_graph() && state.keep_graph) make_ready(state);
   if (!state.has_exec())
     throw Error("Called CUDAGraph::replay without a preceding successful capture.");
@@ -398,6 +423,10 @@ void CUDAGraph::reset() {
   if (state_ == nullptr) return;
   const std::lock_guard alone(state_->in_use);
   if (state_->capturing) throw Error("reset() called on a CUDAGraph that is capturing.");
+  if (state_->replaying != 0)
+    throw Error(
+        "reset() called on a CUDAGraph by an observer of its replay, expected it to be called "
+        "when the replay is over");
   drop(*state_);
   state_->registered.clear();
 }

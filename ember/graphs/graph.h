@@ -146,7 +146,8 @@ class EMBER_API CUDAGraph {
   /// Enqueues the work on the current stream of the graph's device. Replays of one graph follow
   /// each other, also on several streams. Error `Called CUDAGraph::replay without a preceding
   /// successful capture.`; AcceleratorError `context is destroyed` after a reset of the device;
-  /// GraphCheckError, before anything is enqueued, if that was asked for. Does not block.
+  /// GraphCheckError, before anything is enqueued, if that was asked for. Waits for other threads'
+  /// calls on the graph, not for work.
   void replay();
   /// The same with other tensors in the place of some that the capture read or wrote, in this
   /// replay alone: of the same dtype, shape, strides and device, at an address that is the same
@@ -163,7 +164,8 @@ class EMBER_API CUDAGraph {
     replay(std::span(bind.begin(), bind.size()));
   }
   /// Drops the graph; its memory is given back with the next empty_cache(), but for what is still
-  /// in use. Replays in progress are done. A capture may follow. Error during a capture.
+  /// in use. Replays in progress are done. A capture may follow. Error during a capture, and in an
+  /// observer that is told of a replay.
   void reset();
   /// The id of its pool. Error `Called CUDAGraph::pool() without a preceding successful capture.`
   MemPoolId pool() const;

@@ -39,12 +39,13 @@ class Scanner {
         at_ = end + 2;
         continue;
       }
-      if ((c == '#' || code_.substr(at_, 2) == "%:") && line_begins) {
-        if (c == '%') ++at_;
+      if (line_begins && is_directive()) {
+        const std::size_t begin = at_;
         const std::string_view name = directive();
-        if (includes == kNone && (name.starts_with("include") || name == "import")) includes = at_;
         const bool never = name == "if" && is_zero(at_);
-        skip_line();
+        skip_directive();
+        if (includes == kNone && names_file(name, code_.substr(begin, at_ - begin)))
+          includes = begin;
         if (never) skip_group();
         continue;
       }
@@ -63,6 +64,20 @@ class Scanner {
     }
   }
 
+  /// The same of a directive, in whose comments lines may end.
+  void skip_directive() {
+    while (at_ < code_.size() && code_[at_] != '\n') {
+      const char c = code_[at_];
+      if (code_.substr(at_, 2) == "//") return skip_line();
+      if (code_.substr(at_, 2) == "/*")
+        at_ = std::min(code_.find("*/", at_ + 2), code_.size() - 2) + 2;
+      else if (c == '"' || c == '\'')
+        (void)string(c);
+      else
+        at_ += c == '\\' && at_ + 1 < code_.size() ? 2 : 1;
+    }
+  }
+
   std::size_t behind_blanks(std::size_t at) const {
     while (at < code_.size() && is_space(code_[at]) && code_[at] != '\n') ++at;
     return at;
@@ -78,20 +93,25 @@ class Scanner {
     }
     return at;
   }
-  /// The name of the directive whose sign is here.
-  std::string_view directive() const {
-    const std::size_t first = behind_comments(at_ + 1);
-    std::size_t end = first;
-    while (end < code_.size() && is_word(code_[end])) ++end;
-    return code_.substr(first, end - first);
+  bool is_directive() const { return code_[at_] == '#' || code_.substr(at_, 2) == "%:"; }
+  /// The name of the directive whose sign is here. Goes behind it.
+  std::string_view directive() {
+    const std::size_t first = behind_comments(at_ + (code_[at_] == '#' ? 1 : 2));
+    at_ = first;
+    while (at_ < code_.size() && is_word(code_[at_])) ++at_;
+    return code_.substr(first, at_ - first);
   }
-  /// Whether the condition of the #if that is there is 0.
+  /// Whether a directive reads a file, or asks whether there is one.
+  static bool names_file(std::string_view name, std::string_view line) {
+    return name.starts_with("include") || name == "import" || name == "embed" ||
+           line.find("__has_include") != kNone || line.find("__has_embed") != kNone;
+  }
+  /// Whether the condition of an #if, whose name ends here, is 0.
   bool is_zero(std::size_t at) const {
-    at = behind_blanks(code_.find("if", at) + 2);
+    at = behind_comments(at);
     if (code_.substr(at, 1) != "0") return false;
-    at = behind_blanks(at + 1);
-    const std::string_view next = code_.substr(at, 2);
-    return next.empty() || next[0] == '\n' || next == "//" || next == "/*";
+    at = behind_comments(at + 1);
+    return at >= code_.size() || code_[at] == '\n' || code_.substr(at, 2) == "//";
   }
   /// What such an #if leaves out, to its #else, #elif or #endif: that need not be C++.
   void skip_group() {
@@ -107,9 +127,9 @@ class Scanner {
       } else if (code_.substr(at_, 2) == "/*") {
         const std::size_t end = code_.find("*/", at_ + 2);
         at_ = end == kNone ? code_.size() : end + 2;
-      } else if (c == '#' && line_begins) {
+      } else if (line_begins && is_directive()) {
         const std::string_view name = directive();
-        skip_line();
+        skip_directive();
         if (name.starts_with("if")) ++depth;
         if (depth == 0 && (name.starts_with("el") || name == "endif")) return;
         if (name == "endif") --depth;
@@ -195,6 +215,25 @@ class Scanner {
   std::size_t at_ = 0;
 };
 
+/// A text without the ends of lines that a backslash takes away, as the preprocessor has it before
+/// it looks for directives, and where each character was. Compilers let blanks stand between them.
+std::string spliced(std::string_view code, std::vector<std::size_t>& from) {
+  std::string made;
+  for (std::size_t at = 0; at < code.size(); ++at) {
+    if (code[at] == '\\') {
+      std::size_t end = at + 1;
+      while (end < code.size() && code[end] != '\n' && is_space(code[end])) ++end;
+      if (end < code.size() && code[end] == '\n') {
+        at = end;
+        continue;
+      }
+    }
+    made += code[at];
+    from.push_back(at);
+  }
+  return made;
+}
+
 }  // namespace
 
 bool is_space(char c) {
@@ -202,7 +241,14 @@ bool is_space(char c) {
 }
 
 bool scan(std::string_view code, Tokens& out, std::size_t& includes) {
-  return Scanner(code).scan(out, includes);
+  if (!Scanner(code).scan(out, includes)) return false;
+  std::vector<std::size_t> from;
+  const std::string whole = includes == kNone ? spliced(code, from) : std::string();
+  if (includes != kNone || whole.size() == code.size()) return true;
+  Tokens tokens;
+  const bool ends = Scanner(whole).scan(tokens, includes);
+  if (includes != kNone) includes = from[includes];
+  return ends;
 }
 
 }  // namespace ember::inline v0::jit

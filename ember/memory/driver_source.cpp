@@ -17,6 +17,7 @@
 #include "ember/runtime/capture.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/host_wait.h"
+#include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::memory {
@@ -205,6 +206,15 @@ driver::StreamHandle stream_of(const RawMemory& memory) noexcept {
   return {memory.stream, memory.device, memory.epoch};
 }
 
+/// Nothing else says that the memory, which went when it was freed, is nobody's from then on.
+void tell_of_wait(cuda::Activity::Kind kind, int device) noexcept {
+  if (!cuda::observed() || cuda::inside_notice()) return;
+  cuda::Activity activity;
+  activity.kind = kind;
+  activity.device = device;
+  cuda::detail::record(activity);
+}
+
 }  // namespace
 
 Status OrderedDeviceMemory::allocate(RawMemory& memory) noexcept {
@@ -222,7 +232,9 @@ Status OrderedDeviceMemory::give_back(const RawMemory& memory) noexcept {
 
 Status OrderedDeviceMemory::trim(int device, std::uint32_t epoch) noexcept {
   const RelaxedCapture relaxed;
-  (void)cuda::HostWait::device(cuda::WaitKind::memory, device);
+  tell_of_wait(cuda::Activity::Kind::wait_began, device);
+  const Status waited = cuda::HostWait::device(cuda::WaitKind::memory, device);
+  if (waited.ok()) tell_of_wait(cuda::Activity::Kind::device_synchronized, device);
   Status status = made().memory_trim(device, epoch);
   return status.code() == Code::context_is_destroyed ? Status() : status;
 }

@@ -183,8 +183,9 @@ class EMBER_API Observer {
   /// Takes it out of the list. A class whose notice() uses members calls remove_observer() in its
   /// own destructor, before these go.
   virtual ~Observer();
-  /// Called after the thing was done, without a lock of ember's. What the observer itself does
-  /// through ember is not reported. It must not change the list of observers.
+  /// Called after the thing was done, without a lock of ember's; but a graph that is replayed is in
+  /// use until the replay has been told, so that other threads' calls of the graph wait. What the
+  /// observer itself does through ember is not reported. It must not change the list of observers.
   virtual void notice(const Activity& activity) noexcept = 0;
   /// Whether activities are to say where their thread stood, which costs some 100 ns each. Asked
   /// once, when the observer is added.

@@ -301,13 +301,21 @@ void Engine::free(const Activity& activity) {
   allocation->free_stack = activity.stack;
   allocation->free = operation(activity, true, {});
   allocation->free.name = "free";
-  // Before it is used again, by whatever stream, its own has come to here.
-  if (activity.device >= 0)
-    allocation->done.join(stream_of(activity.device, activity.stream).known.by_waits);
+  if (allocation->ordered)
+    allocation->given = stream_of(activity.device, activity.stream).known.by_waits;
   for (const auto& [handle, stream] : streams_)
     if (std::find(allocation->recorded.begin(), allocation->recorded.end(), stream.actor) !=
         allocation->recorded.end())
       allocation->done.join(stream.known.by_waits);
+}
+
+// Whatever stream gets memory again of those that come and go in the order of streams, the one that
+// gave it back has come to there. Others know nothing of that.
+void Engine::follow_frees(const Activity& activity) {
+  Stream& stream = stream_of(activity.device, activity.stream);
+  shadow_.each_in(number(activity.address), activity.bytes, [&](const Allocation& earlier) {
+    if (earlier.ordered && earlier.freed) stream.known.by_waits.join(earlier.given);
+  });
 }
 
 void Engine::add_before_reuse(std::uint32_t thread, int device, const void* stream,
@@ -412,9 +420,11 @@ void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
       return;
     case Kind::device_reset: return reset(activity);
     case Kind::memory_allocated: {
+      if (activity.ordered) follow_frees(activity);
       Allocation& made = shadow_.begin(number(activity.address), activity.bytes);
       made.bytes = activity.requested;
       made.device = activity.device;
+      made.ordered = activity.ordered;
       made.stack = activity.stack;
       made.born = serial_;
       made.of_graph = activity.for_capture;

@@ -132,6 +132,7 @@ class Engine {
   void begin_wait(const Activity& activity);
   void end_wait(const Activity& activity);
   void free(const Activity& activity);
+  void follow_frees(const Activity& activity);
   void hand_out_pinned(const Activity& activity, std::vector<Conflict>& out);
   void reset(const Activity& activity);
   void prune();

@@ -21,7 +21,7 @@ class Search {
     // Only those whose bytes, up to the end of their inner dimensions, reach into the other's.
     const std::uint64_t extent = extent_of(pattern, dim + 1);
     const auto [from, to] = steps(first, along, extent, in_.first, in_.last);
-    for (std::uint64_t i = from; i < to; ++i)
+    for (std::uint64_t i = from; i < to && left_ > 0; ++i)
       if (runs(pattern, dim + 1, first + i * along.step)) return true;
     return false;
   }
@@ -56,7 +56,7 @@ class Search {
     if (dim == pattern.dims) return start < last && first < start + pattern.run;
     const Pattern::Dim& along = pattern.dim[dim];
     const auto [from, to] = steps(start, along, extent_of(pattern, dim + 1), first, last);
-    for (std::uint64_t i = from; i < to; ++i)
+    for (std::uint64_t i = from; i < to && left_ > 0; ++i)
       if (inside(pattern, dim + 1, start + i * along.step, first, last)) return true;
     return false;
   }
@@ -84,6 +84,7 @@ Pattern modulo(const Bytes& bytes, std::uint64_t step) {
 /// known.
 bool apart_modulo(const Bytes& a, const Bytes& b, std::uint64_t step, std::size_t limit) {
   constexpr std::uint64_t kShifts = 4;
+  if (step == 0) return false;
   const Pattern of_a = modulo(a, step), of_b = modulo(b, step);
   const std::uint64_t extent_a = Search::extent_of(of_a, 0), extent_b = Search::extent_of(of_b, 0);
   if (extent_a > kShifts * step || extent_b > kShifts * step) return false;

@@ -97,6 +97,8 @@ Allocation& Shadow::begin(std::uintptr_t address, std::size_t span) {
       left.free = old.free;
       left.recorded = old.recorded;
       left.done = old.done;
+      left.ordered = old.ordered;
+      left.given = old.given;
       left.written.add_all();
       for (std::size_t i = before; i < stale.size(); ++i)
         if (stale[i].bytes.first < to && from < stale[i].bytes.last)

@@ -59,6 +59,8 @@ struct Allocation {
   Accesses accesses;
   std::vector<Actor> recorded;    ///< streams that record_stream() named
   Clock done;                     ///< what these held when it was freed
+  bool ordered = false;           ///< comes and goes in its stream's order: nobody waits for it
+  Clock given;                    ///< of that: what its stream held when it was freed
   std::uint64_t born = 0;         ///< operations that came before it
   Written written;                ///< by what the engine saw; all, where it cannot know
   std::optional<Written> surely;  ///< of that, what is certain; nothing where nobody asks

@@ -12,8 +12,12 @@ namespace comm = cuda::comm;
 
 /// What an argument that may be any iterable has in it.
 nb::list items_of(nb::handle given, const char* name, const char* expected) {
-  PyObject* const list = PySequence_List(given.ptr());
-  if (list != nullptr) return nb::steal<nb::list>(list);
+  const auto items = nb::steal(PyObject_GetIter(given.ptr()));
+  if (items.is_valid()) {
+    PyObject* const list = PySequence_List(items.ptr());
+    if (list == nullptr) throw nb::python_error();  // the iterator's own
+    return nb::steal<nb::list>(list);
+  }
   if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
   PyErr_Clear();
   throw TypeError(std::string(name) + ": expected " + expected + ", but got " +

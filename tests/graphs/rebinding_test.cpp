@@ -1,6 +1,7 @@
 // Replays with other tensors than were captured.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
@@ -110,11 +111,13 @@ TEST_F(Rebinding, AResetBesideReplaysEndsThem) {
     capture(graph, [&] { x.add_(1); });
     std::vector<std::string> errors(3);
     std::vector<std::thread> threads;
+    std::atomic<int> replays{0};
     for (std::string& error : errors)
       threads.emplace_back([&] {
         const cuda::StreamGuard own{cuda::Stream()};
-        while (error.empty()) error = refusal(graph, {});
+        for (; error.empty(); ++replays) error = refusal(graph, {});
       });
+    while (replays < 30) std::this_thread::yield();  // they are at it
     graph.reset();
     for (std::thread& thread : threads) thread.join();
     cuda::synchronize();  // before x goes, which the replays were using
@@ -334,6 +337,39 @@ struct Seen : cuda::Observer {
   }
   std::vector<const void*> addresses;
 };
+
+/// It needs what it replays to the end.
+struct Resets final : Seen {
+  explicit Resets(CUDAGraph& of) : graph(of) {}
+  void notice(const cuda::Activity& activity) noexcept override {
+    if (activity.kind != cuda::Activity::Kind::kernel_launched || !error.empty()) return;
+    try {
+      graph.replay();
+      graph.reset();
+    } catch (const Error& refused) {
+      error = refused.what();
+    }
+  }
+  CUDAGraph& graph;
+  std::string error;
+};
+
+TEST_F(Rebinding, AnObserverOfAReplayMayReplayButNotReset) {
+  const Tensor x = zeros({16}, kFloats);
+  CUDAGraph graph;
+  capture(graph, [&] { x.add_(1); });
+  {
+    Resets resets(graph);
+    graph.replay();
+    EXPECT_SAYS(resets.error,
+                "reset() called on a CUDAGraph by an observer of its replay, expected it to be "
+                "called when the replay is over");
+  }
+  EXPECT_EQ(read(x)[0], 2);
+  graph.replay();
+  EXPECT_EQ(read(x)[0], 3);
+  graph.reset();
+}
 
 TEST_F(Rebinding, ObserversAreToldOfTheMemoryThatIsUsed) {
   const Tensor x = ones({16}, kFloats), other = full({16}, 2, kFloats);

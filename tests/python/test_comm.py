@@ -124,9 +124,10 @@ def test_arguments_of_other_kinds_are_named():
         with pytest.raises(TypeError, match=text):
             call()
 
-    def broken():
+    def broken(error):
         yield x
-        raise KeyError("of the caller's own")
+        raise error("of the caller's own")
 
-    with pytest.raises(KeyError, match="of the caller's own"):
-        comm.reduce_add(broken())
+    for error in (KeyError, TypeError):
+        with pytest.raises(error, match="of the caller's own"):
+            comm.reduce_add(broken(error))

@@ -323,6 +323,30 @@ def test_a_block_that_leaves_another_stream_current_leaves_no_capture(error):
     assert x.tolist() == [2, 2]
 
 
+def test_a_capture_that_is_given_up_takes_noted_operations_with_it():
+    """What a fused function or a batch has put off belongs to the capture, and is not done after it."""
+    x, other, g = torch.ones(2, device="cuda"), cuda.Stream(), cuda.CUDAGraph()
+
+    def leaves(t):
+        with cuda.graph(g):
+            t.add_(5)
+            cuda.set_stream(other)
+            raise ValueError("mine")
+
+    def in_batch():
+        with cuda.batch():
+            leaves(x)
+
+    before = cuda.current_stream()
+    for call in (lambda: torch.fuse(leaves)(x), in_batch):
+        try:
+            with pytest.raises(ValueError, match="mine"):
+                call()
+        finally:
+            cuda.set_stream(before)
+        assert not cuda.is_current_stream_capturing() and x.tolist() == [1, 1]
+
+
 def test_other_threads_go_on():
     x = torch.ones(1000, device="cuda")
     stop = threading.Event()

@@ -212,6 +212,56 @@ TEST(Engine, MemoryThatIsUsedAgainBeforeItsWorkIsDone) {
   EXPECT_EQ(p.last[0].allocation, at(4096));
 }
 
+TEST(Engine, MemoryIsFreeForTheWorkOfTheStreamThatGetsItAlone) {
+  for (const bool ordered : {false, true}) {
+    Program p;
+    p.ordered = ordered;
+    p.allocate(4096, 512, 1);
+    p.launch(1, {write(4096, 512)});
+    p.free(4096, 1);
+    p.allocate(4096, 512, 1);
+    p.launch(1, {read(4096, 512)});
+    EXPECT_EQ(p.conflicts(), 0U) << ordered;
+    p.launch(2, {write(4096, 512)});  // not behind stream 1, which may still write
+    ASSERT_EQ(p.conflicts(), 2U) << ordered;
+    EXPECT_EQ(p.last[0].kind, Conflict::Kind::race);
+    EXPECT_EQ(p.last[1].kind, Conflict::Kind::reuse);
+  }
+}
+
+TEST(Engine, MemoryInTheOrderOfStreamsIsFreeForTheStreamThatGetsIt) {
+  Program p;
+  p.ordered = true;
+  p.allocate(4096, 512, 1);
+  p.launch(1, {write(4096, 512)});
+  p.launch(3, {read(8192, 8)});
+  p.free(4096, 1);
+  p.allocate(4096, 256, 2);  // which the driver has wait for the free
+  p.launch(2, {write(4096, 256)});
+  EXPECT_EQ(p.conflicts(), 0U);
+  p.record(1, 2);
+  p.wait(4, 1);
+  p.launch(4, {write(4096, 256)});
+  EXPECT_EQ(p.conflicts(), 0U) << "and who is behind that stream";
+  p.allocate(4096 + 256, 256, 5);
+  p.launch(5, {write(4096 + 256, 256)});
+  EXPECT_EQ(p.conflicts(), 0U) << "the other half is as free";
+  p.launch(3, {write(4096 + 256, 256)});
+  EXPECT_EQ(p.conflicts(), 1U) << "stream 3 waits for nobody";
+}
+
+TEST(Engine, AUseThatWasNotToldIsFoundInMemoryInTheOrderOfStreams) {
+  Program p;
+  p.ordered = true;
+  p.allocate(4096, 512, 1);
+  p.launch(2, {read(4096, 512)});
+  p.free(4096, 1);
+  p.allocate(4096, 512, 1);
+  p.launch(1, {write(4096, 512)});
+  ASSERT_EQ(p.conflicts(), 1U);
+  EXPECT_EQ(p.last[0].kind, Conflict::Kind::reuse);
+}
+
 TEST(Engine, RecordStreamKeepsMemoryUntilItsWorkIsDone) {
   Program p;
   p.allocate(4096, 512, 1);

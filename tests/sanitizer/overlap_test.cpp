@@ -106,6 +106,8 @@ TEST(Overlap, WhatIsTooLongToFindOutIsPossible) {
   View others{(1 << 20) + 4, 4, {40, 100, 100}, {99990, 299, 5}};
   EXPECT_EQ(overlap(bytes_of(rows.access()), bytes_of(others.access()), 3), Overlap::possible)
       << "and not taken for an answer";
+  const View many{1 << 20, 4, {2, 100000000}, {300000001, 3}};
+  EXPECT_EQ(of_shifted(many, 4), Overlap::possible);
 }
 
 TEST(Overlap, WithoutGapsAPatternIsARange) {

@@ -75,7 +75,8 @@ class Program {
           .stream = handle(stream),
           .address = at(address),
           .bytes = bytes,
-          .requested = bytes});
+          .requested = bytes,
+          .ordered = ordered});
   }
   void free(std::uintptr_t address, int stream = 0) {
     for (const Kind kind : {Kind::memory_free_requested, Kind::memory_free_completed})
@@ -91,6 +92,8 @@ class Program {
   static const void* handle(int number) {
     return number == 0 ? nullptr : at(static_cast<std::uintptr_t>(number) * 16);
   }
+
+  bool ordered = false;  // whether memory comes and goes in the order of streams
 
   cuda::sanitizer::Engine engine;
   std::vector<Conflict> found, last;

@@ -548,8 +548,9 @@ Tensor ops::one_value(const Operand& value, const Tensor& like) {
   }
   require_same_device(like.device(), tensor->device());
   if (tensor->is_complex() && !like.is_complex() && like.dtype() != Dtype::bool_)
-    throw Error(std::string("value cannot be converted to type ") + dtype_name(like.dtype()) +
-                " without overflow");
+    throw Error(std::string("value: expected a real number for a tensor of ") +
+                dtype_name(like.dtype()) +
+                ", but got a complex tensor on a device, whose number is not looked at");
   // An element of `like` itself may be about to change.
   return tensor->reshape({}).to(options, true, tensor->storage() == like.storage());
 }

@@ -353,7 +353,10 @@ void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
   m.def(
       "where",
       [](const Tensor& condition, const Operand& x, const Operand& y, Tensor* out) {
-        return compute_maybe_into(out, OpId::where, Operand(condition), x, y);
+        WarningsRaised warnings;  // of a condition that is not bool
+        nb::object made = compute_maybe_into(out, OpId::where, Operand(condition), x, y);
+        warnings.raise();
+        return made;
       },
       nb::arg("condition"), nb::arg("input"), nb::arg("other"), nb::kw_only(),
       nb::arg("out") = nb::none(), nb::sig(signature("where", OpId::where, false).c_str()), doc);
@@ -365,7 +368,10 @@ void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
   tensor.def(
       "where",
       [](const Tensor& self, const Tensor& condition, const Operand& other) {
-        return compute(OpId::where, Operand(condition), Operand(self), other);
+        WarningsRaised warnings;  // of a condition that is not bool
+        Tensor made = compute(OpId::where, Operand(condition), Operand(self), other);
+        warnings.raise();
+        return made;
       },
       nb::arg("condition"), nb::arg("other"),
       nb::sig("def where(self, condition: Tensor, other: Tensor | complex) -> Tensor"), doc);

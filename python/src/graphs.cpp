@@ -160,8 +160,7 @@ void bind_graphs(nb::module_& m) {
           "id "
           "of a pool that graphs share. capture_error_mode: global, thread_local or relaxed.")
       .def(
-          "capture_end",
-          [](CUDAGraph& self) { unlocked_warning([&] { return self.capture_end(), true; }); },
+          "capture_end", [](CUDAGraph& self) { unlocked_warning([&] { self.capture_end(); }); },
           "Ends the capture and, unless keep_graph, makes the graph ready.")
       .def(
           "_abandon_capture", [](CUDAGraph& self) { unlocked([&] { self.abandon_capture(); }); },
@@ -174,7 +173,7 @@ void bind_graphs(nb::module_& m) {
           [](CUDAGraph& self, const std::optional<nb::typed<nb::dict, Tensor, Tensor>>& bind) {
             const std::vector<cuda::GraphBinding> pairs =
                 bind ? pairs_of(*bind) : std::vector<cuda::GraphBinding>();
-            unlocked_warning([&] { return self.replay(pairs), true; });
+            unlocked_warning([&] { self.replay(pairs); });
           },
           nb::arg("bind") = nb::none(),
           "Enqueues the captured work on the current stream of the graph's device. bind: tensors "
@@ -188,7 +187,7 @@ void bind_graphs(nb::module_& m) {
       .def(
           "debug_dump",
           [](CUDAGraph& self, const FileName& file) {
-            unlocked_warning([&] { return self.debug_dump(file.path), true; });
+            unlocked_warning([&] { self.debug_dump(file.path); });
           },
           nb::arg("debug_path"), "Writes the graph to a file, as text for Graphviz.")
       .def("describe", &nodes_of,

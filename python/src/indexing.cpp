@@ -101,7 +101,7 @@ Tensor get(const Tensor& self, nb::handle index) {
   // Tensors first: to ask one of many elements for a number costs an exception.
   if (const Tensor* places = nullptr; nb::try_cast(index, places) && places != nullptr) {
     const Index item(*places);
-    return unlocked([&] { return self.index(std::span(&item, 1)); });
+    return unlocked_warning([&] { return self.index(std::span(&item, 1)); });
   }
   if (const auto at = index_from(index)) {
     if (self.dim() == 0)
@@ -112,22 +112,22 @@ Tensor get(const Tensor& self, nb::handle index) {
     if (*at >= -size && *at < size) return self.select(0, *at);
   }
   const std::vector<Index> items = items_from(index);
-  return unlocked([&] { return self.index(items); });
+  return unlocked_warning([&] { return self.index(items); });
 }
 
 void set(Tensor& self, nb::handle index, nb::handle value) {
   const std::vector<Index> items = items_from(index);
   if (nb::isinstance<Tensor>(value)) {
     const Tensor& source = nb::cast<const Tensor&>(value);
-    unlocked([&] { self.index_put_(items, source); });
+    unlocked_warning([&] { self.index_put_(items, source); });
     return;
   }
   if (const auto number = number_from(value)) {
-    unlocked([&] { self.index_put_(items, *number); });
+    unlocked_warning([&] { self.index_put_(items, *number); });
     return;
   }
   const Tensor source = tensor_from(value, {self.dtype(), self.device()});
-  unlocked([&] { self.index_put_(items, source); });
+  unlocked_warning([&] { self.index_put_(items, source); });
 }
 
 /// Index tensors for the first dimensions, as a sequence.
@@ -147,7 +147,7 @@ void put_at(Tensor& self, nb::handle indices, const Tensor& values, bool accumul
     items.emplace_back(index);
   }
   if (items.empty()) throw Error("index_put_: indices: expected at least one tensor");
-  unlocked([&] { self.index_put_(items, values, accumulate); });
+  unlocked_warning([&] { self.index_put_(items, values, accumulate); });
 }
 
 /// Goes through the first dimension.

@@ -14,6 +14,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "ember/base/error.h"
@@ -169,9 +170,14 @@ class WarningsRaised {
 template <class Call>
 auto unlocked_warning(Call&& call) {
   WarningsRaised warnings;
-  auto result = unlocked(call);
-  warnings.raise();
-  return result;
+  if constexpr (std::is_void_v<decltype(call())>) {
+    unlocked(call);
+    warnings.raise();
+  } else {
+    auto result = unlocked(call);
+    warnings.raise();
+    return result;
+  }
 }
 
 /// An object that is a tensor, as the stubs are to say.

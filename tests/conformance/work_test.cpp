@@ -2,7 +2,9 @@
 // order.
 #include "ember/runtime/work.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -37,6 +39,28 @@ TEST(Launch, ReturnsBeforeTheWorkIsDone) {
   EXPECT_FALSE(stream.query());
   gate.open();
   EXPECT_EQ(data.read()[0], 1u);
+}
+
+/// What is queued takes memory, and time when somebody waits for it.
+TEST(Launch, WaitsWhereTheHostIsFarAhead) {
+  if (!is_simulated() || ember::sim::seeded())
+    GTEST_SKIP() << "a real device has a limit of its own, and a seed runs tasks when it likes";
+  const Stream stream;
+  constexpr std::int64_t kCount = 150000;
+  std::atomic<std::int64_t> done{0};
+  std::int64_t ahead = 0;
+  for (std::int64_t i = 1; i <= kCount; ++i) {
+    const auto work = [&done] {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(3);
+      while (std::chrono::steady_clock::now() < until) continue;
+      ++done;
+    };
+    host_function(work, stream, no_accesses());
+    ahead = std::max(ahead, i - done);
+  }
+  stream.synchronize();
+  EXPECT_EQ(done, kCount);
+  EXPECT_LE(ahead, 65536 + 1024 + 1);
 }
 
 TEST(Launch, CopiesItsArguments) {

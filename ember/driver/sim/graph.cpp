@@ -126,6 +126,7 @@ Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on,
   end_ = main.tail();
   tickets.push_back({end_.value, 0, 0, 0});
   const std::vector<Ticket> last = together.end();
+  main.stay_near();
   if (last[0].stream == 0) tickets.clear();  // no seed decides
   // Else the executor has said what the streams are called, how many of their tasks were of former
   // runs, and which point that was.

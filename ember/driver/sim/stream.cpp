@@ -126,6 +126,15 @@ Point Stream::append(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
   return done;
 }
 
+namespace {
+
+bool is_work(Task::Kind kind) noexcept {
+  return kind == Task::Kind::kernel || kind == Task::Kind::copy || kind == Task::Kind::fill ||
+         kind == Task::Kind::host_function;
+}
+
+}  // namespace
+
 Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
                       const Params& params, Point& done, PeerMemory peer, WorkTimes* times,
                       const Trouble& trouble, bool hold) {
@@ -140,7 +149,24 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
       return {};
   }
   if (runner_->listening()) runner_->submitted(kind);
+  if (is_work(kind)) stay_near();
   return {};
+}
+
+// Note [How far a host gets ahead]
+//
+// A real device takes some thousand operations, and then a launch waits until there is room. A
+// simulated one takes many more, since that costs nothing, but not without end: the memory of what
+// is queued, and the time until somebody who waits has his answer, would have none. Only whoever
+// submits work waits, which a thread does without a lock of ember's that what is queued may need;
+// events are recorded with locks held. Where a seed decides, tasks run when it says so.
+void Stream::wait_until_near() noexcept {
+  constexpr std::uint64_t kMostAhead = std::uint64_t{1} << 16;
+  const std::uint64_t submitted = queue_.published();
+  looked_.store(submitted, std::memory_order_relaxed);
+  if (submitted <= kMostAhead || !machine_.executor->concurrent() || on_worker()) return;
+  const std::uint32_t epoch = machine_.health_of(device_).epoch();
+  (void)machine_.executor->wait({&timeline_, submitted - kMostAhead, epoch});
 }
 
 void Stream::hand_over_held() noexcept {

@@ -44,6 +44,13 @@ class Stream {
       hand_over_held();
   }
 
+  /// After work was submitted: waits, if the stream is too far behind. See Note [How far a host
+  /// gets ahead].
+  void stay_near() noexcept {
+    if (queue_.published() - looked_.load(std::memory_order_relaxed) >= kLookEvery) [[unlikely]]
+      wait_until_near();
+  }
+
   /// Several tasks of several streams between which nothing comes; they may run when it ends.
   class Together;
 
@@ -123,6 +130,7 @@ class Stream {
     return true;
   }
   void hand_over_held() noexcept;
+  void wait_until_near() noexcept;
   /// Where the calling thread stands, if that is kept.
   std::uint64_t place() const noexcept;
 
@@ -139,6 +147,8 @@ class Stream {
   Mutex producers_;
   TaskQueue queue_;
   std::atomic<bool> holds_{false};  // written by the producers
+  static constexpr std::uint64_t kLookEvery = 1024;
+  std::atomic<std::uint64_t> looked_{0};  // how many tasks there were when stay_near() last looked
   PieceSize piece_ EMBER_GUARDED_BY(producers_);
   LaunchRing recent_ EMBER_GUARDED_BY(producers_);
   bool started_ EMBER_GUARDED_BY(producers_) = false;

@@ -266,7 +266,8 @@ def apart():
 @pytest.mark.parametrize("settings", ["backend:native", "backend:cudaMallocAsync"])
 def test_a_forgotten_record_stream_is_found_whoever_gives_memory(settings):
     """Where nobody waits when memory is given back, too, the next use is compared with the last."""
-    environment = environment_with(EMBER_DEVICES="sim:1", EMBER_ALLOC_CONF=settings)
+    environment = environment_with(EMBER_DEVICES="sim:1", EMBER_ALLOC_CONF=settings,
+                                   PYTORCH_NO_CUDA_MEMORY_CACHING=None)  # with which a free waits
 
     def run(rest, **more):
         return subprocess.run([sys.executable, "-c", FORGOTTEN + rest], capture_output=True, text=True, timeout=120,

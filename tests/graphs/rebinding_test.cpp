@@ -339,8 +339,11 @@ struct Seen : cuda::Observer {
 };
 
 /// It needs what it replays to the end.
-struct Resets final : Seen {
-  explicit Resets(CUDAGraph& of) : graph(of) {}
+struct Resets final : cuda::Observer {
+  explicit Resets(CUDAGraph& of) : graph(of) { cuda::add_observer(*this); }
+  ~Resets() override { cuda::remove_observer(*this); }
+  Resets(const Resets&) = delete;
+  Resets& operator=(const Resets&) = delete;
   void notice(const cuda::Activity& activity) noexcept override {
     if (activity.kind != cuda::Activity::Kind::kernel_launched || !error.empty()) return;
     try {

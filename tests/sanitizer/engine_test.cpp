@@ -200,16 +200,19 @@ TEST(Engine, ThreadsAreOneOrApart) {
 // ---- Memory
 
 TEST(Engine, MemoryThatIsUsedAgainBeforeItsWorkIsDone) {
-  Program p;
-  p.allocate(4096, 512, 1);
-  p.launch(2, {read(4096, 512)});
-  p.free(4096, 1);
-  p.allocate(4096, 512, 1);
-  EXPECT_EQ(p.conflicts(), 0U) << "nobody has touched it yet";
-  p.launch(1, {write(4096, 512)});
-  ASSERT_EQ(p.conflicts(), 1U);
-  EXPECT_EQ(p.last[0].kind, Conflict::Kind::reuse);
-  EXPECT_EQ(p.last[0].allocation, at(4096));
+  for (const bool ordered : {false, true}) {
+    Program p;
+    p.ordered = ordered;
+    p.allocate(4096, 512, 1);
+    p.launch(2, {read(4096, 512)});
+    p.free(4096, 1);
+    p.allocate(4096, 512, 1);
+    EXPECT_EQ(p.conflicts(), 0U) << "nobody has touched it yet";
+    p.launch(1, {write(4096, 512)});
+    ASSERT_EQ(p.conflicts(), 1U) << ordered;
+    EXPECT_EQ(p.last[0].kind, Conflict::Kind::reuse);
+    EXPECT_EQ(p.last[0].allocation, at(4096));
+  }
 }
 
 TEST(Engine, MemoryIsFreeForTheWorkOfTheStreamThatGetsItAlone) {
@@ -248,18 +251,6 @@ TEST(Engine, MemoryInTheOrderOfStreamsIsFreeForTheStreamThatGetsIt) {
   EXPECT_EQ(p.conflicts(), 0U) << "the other half is as free";
   p.launch(3, {write(4096 + 256, 256)});
   EXPECT_EQ(p.conflicts(), 1U) << "stream 3 waits for nobody";
-}
-
-TEST(Engine, AUseThatWasNotToldIsFoundInMemoryInTheOrderOfStreams) {
-  Program p;
-  p.ordered = true;
-  p.allocate(4096, 512, 1);
-  p.launch(2, {read(4096, 512)});
-  p.free(4096, 1);
-  p.allocate(4096, 512, 1);
-  p.launch(1, {write(4096, 512)});
-  ASSERT_EQ(p.conflicts(), 1U);
-  EXPECT_EQ(p.last[0].kind, Conflict::Kind::reuse);
 }
 
 TEST(Engine, RecordStreamKeepsMemoryUntilItsWorkIsDone) {
